@@ -62,6 +62,27 @@ def test_heads_of_values_are_mixed_by_weights_of_their_own(stream):
     assert torch.allclose(term_nodes.mixed(weights, heads).whole(), expected)
 
 
+def test_values_go_through_the_slices_of_their_heads_before_they_are_mixed(stream):
+    """With two heads side by side, and in another order, where they do not go through slices."""
+    weights, values = torch.rand(2, 2, 5, 5, dtype=torch.float64), stream.view(2, 5, 2, 2)
+    own = own_terms(TermParts(6, 4), stream)
+    split = term_nodes.each_term(torch.Tensor.view, (stream, 2, 5, 2, 2), {}, [(id(stream), own)])
+    heads = term_nodes.each_term(torch.transpose, (values, 1, 2), {}, [(id(values), split)])
+    mixed = term_nodes.mixed(weights, heads)
+    whole, matrix = weights @ values.transpose(1, 2), torch.rand(3, 4, dtype=torch.float64)
+    bias = torch.rand(3, dtype=torch.float64)
+    for order, fits in (((0, 2, 1, 3), True), ((0, 2, 3, 1), False)):
+        put = term_nodes.each_term(torch.permute, (whole, order), {}, [(id(whole), mixed)])
+        moved = whole.permute(order)
+        rows = term_nodes.each_term(torch.flatten, (moved, 2), {}, [(id(moved), put)])
+        assert rows.in_rows is fits
+        found = term_nodes.projected(rows, matrix, bias, None, False).whole()
+        expected = rows.whole() @ matrix.T
+        expected[-1] += bias
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(found.sum(dim=0), moved.flatten(2) @ matrix.T + bias)
+
+
 def test_a_bias_is_shared_by_inner_products_before_terms_are_projected():
     whole, weight, bias = torch.randn(6, 2, 5, 4), torch.randn(3, 4), torch.randn(3)
     given = TermsAtOnce(TermParts(6, 2), lambda: whole)

@@ -11,7 +11,9 @@ from attlas.models.decomposing import operations
 from attlas.models.decomposing import term_steps as steps
 from attlas.models.decomposing.term_states import DecompositionRules, Share
 from attlas.models.decomposing.terms import (
+    MixedTerms,
     OwnTerms,
+    TermParts,
     Terms,
     TermsAtOnce,
     TermsInParts,
@@ -34,21 +36,23 @@ def through(
     """
     if isinstance(state, OwnTerms) and places is not None:
         return through_own(state, step, bias, share, places)
-    parts = state.parts
+    return from_parts(state.parts, lambda which: step(state.part(which)), bias, share)
 
-    def make(which: slice) -> Tensor:
-        terms = step(state.part(which))
-        return terms if bias is None else with_last(terms, bias, parts.has_last(which))
 
-    if bias is None or share is None:
+def from_parts(
+    parts: TermParts,
+    make: Callable[[slice], Tensor],
+    bias: Tensor | None,
+    share: Share | None,
+) -> Terms:
+    """Terms whose parts are made anew, and a bias added."""
+    if bias is None:
         return TermsInParts(parts, make)
-    added, shared = bias, share
-
-    def make_all() -> Tensor:
-        whole = put_together(parts, lambda which: step(state.part(which)))
-        return steps.with_bias(whole, added, shared)
-
-    return TermsAtOnce(parts, make_all)
+    if share is None:
+        return TermsInParts(
+            parts, lambda which: with_last(make(which), bias, parts.has_last(which))
+        )
+    return TermsAtOnce(parts, lambda: steps.with_bias(put_together(parts, make), bias, share))
 
 
 def through_own(
@@ -82,6 +86,8 @@ def projected(
     `by_products` says that shares depend on the inner products of terms with the bias alone: these
     are known before the terms are multiplied, and then no step has to hold all of the result.
     """
+    if isinstance(state, MixedTerms) and state.in_rows:
+        return projected_mixed(state, weight, bias, share)
     if bias is None or share is None or not by_products or not state.is_held:
         places = row_places(state, weight.shape[0])
         return through(state, lambda terms: steps.project(terms, weight), bias, share, places)
@@ -97,6 +103,19 @@ def projected(
         return steps.with_shares(terms, whole_bias, shares()[which])
 
     return TermsInParts(state.parts, make)
+
+
+def projected_mixed(
+    state: MixedTerms, weight: Tensor, bias: Tensor | None, share: Share | None
+) -> Terms:
+    """The same, of values that were just mixed."""
+    rows = state.numbers.shape[:-1]
+
+    def make(which: slice) -> Tensor:
+        found = steps.project_mixed(state.weights, state.values.pair, weight, which)
+        return found.reshape(len(found), *rows, -1)
+
+    return from_parts(state.parts, make, bias, share)
 
 
 def row_places(state: Terms, width: int) -> Tensor | None:
@@ -160,9 +179,15 @@ def added(both: Sequence[tuple[Terms, float]], settles: bool, rules: Decompositi
 
 def mixed(weights: Tensor, state: Terms) -> Terms:
     """Terms `[…, key, feature]` mixed by weights `[…, query, key]`."""
-    if isinstance(state, OwnTerms) and state.axis == state.places.ndim - 2 and state.in_rows(1):
-        return TermsInParts(state.parts, lambda which: steps.mix_own(weights, state.pair, which))
-    return TermsInParts(state.parts, lambda which: steps.mix(weights, state.part(which)))
+    parts = state.parts
+    if (
+        not isinstance(state, OwnTerms)
+        or state.axis != state.places.ndim - 2
+        or not state.in_rows(1)
+    ):
+        return TermsInParts(parts, lambda which: steps.mix(weights, state.part(which)))
+    found = TermsInParts(parts, lambda which: steps.mix_own(weights, state.pair, which))
+    return MixedTerms(found, weights, state) if weights.ndim == 4 else found
 
 
 def each_term(
@@ -180,6 +205,10 @@ def each_term(
     def make(which: slice) -> Any:
         return step([each.part(which) for each in states])
 
+    if moves and isinstance(own, MixedTerms) and name not in operations.SEVERAL:
+        casts = name in operations.CASTING
+        numbers = own.numbers if casts else step([own.numbers[None]])[0]
+        return own.moved(TermsInParts(parts, make), numbers)
     if name not in operations.SEVERAL:
         return TermsInParts(parts, make)
     results, last = range(len(func(*args, **kwargs))), LastMade(make)

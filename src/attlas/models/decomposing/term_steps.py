@@ -133,6 +133,26 @@ def mix_own(weights: Tensor, pair: Tensor, part: slice) -> Tensor:
     return found
 
 
+def project_mixed(weights: Tensor, pair: Tensor, matrix: Tensor, part: slice) -> Tensor:
+    """A part of the terms of `mix_own`, the heads of a query side by side, through a matrix.
+
+    Values go through the slices of their heads before they are mixed: of these there are as many
+    as tokens, and of mixed ones as many as pairs.
+    """
+    values, of_none = pair
+    shares, heads = weights.detach().to(pair), weights.shape[1]
+    tokens = slice(part.start, min(part.stop, values.shape[-2]))
+    slices = matrix.detach().to(pair).unflatten(-1, (heads, -1))
+    sent = torch.einsum("bhtw,fhw->tbhf", values[:, :, tokens], slices)
+    factors = shares[..., tokens].permute(3, 0, 2, 1)  # [token, batch, query, head]
+    found: Tensor = values.new_empty(part.stop - part.start, *factors.shape[1:3], sent.shape[-1])
+    torch.matmul(factors, sent, out=found[: len(sent)])
+    if len(sent) < len(found):
+        rest = (shares @ of_none).transpose(1, 2).flatten(2)
+        found[-1] = functional.linear(rest, matrix.detach().to(pair))
+    return found
+
+
 def project_groups(terms: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
     """Terms `[term, row, in]` through one matrix `[in, out]` for each group of rows."""
     found = terms.new_zeros(*terms.shape[:2], weights.shape[-1])

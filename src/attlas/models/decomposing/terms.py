@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import torch
 from torch import Tensor
@@ -171,6 +172,45 @@ class OwnTerms(Terms):
     def whole(self) -> Tensor:
         """All terms."""
         return put_together(self.parts, self.part)
+
+
+class MixedTerms(Terms):
+    """The terms of values that were their own tokens' alone, mixed by weights.
+
+    The term of a token is its value times its weight for each query, whatever the numbers are put
+    next: `numbers` says where those of `[batch, head, query, width]` have gone.
+    """
+
+    def __init__(
+        self, terms: Terms, weights: Tensor, values: OwnTerms, numbers: Tensor | None = None
+    ) -> None:
+        super().__init__(terms.parts)
+        self._terms = terms
+        self.weights = weights  # `[batch, head, query, key]`
+        self.values = values  # `[batch, head, key, width]`
+        shape = (*weights.shape[:3], values.places.shape[-1])
+        every = torch.arange(prod(shape), device=weights.device).view(shape)
+        self._by_query = every.transpose(1, 2).flatten(2)
+        self.numbers = every if numbers is None else numbers
+
+    def moved(self, terms: Terms, numbers: Tensor) -> "MixedTerms":
+        """The same terms with their numbers in other places."""
+        return MixedTerms(terms, self.weights, self.values, numbers)
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether a row has the numbers of all heads of one query, head by head."""
+        rows = self._by_query.flatten(0, 1)
+        same = self.numbers.shape[-1] == rows.shape[-1]
+        return same and torch.equal(self.numbers.reshape(rows.shape), rows)
+
+    def part(self, which: slice) -> Tensor:
+        """The terms of a part."""
+        return self._terms.part(which)
+
+    def whole(self) -> Tensor:
+        """All terms."""
+        return self._terms.whole()
 
 
 def own_terms(parts: TermParts, stream: Tensor) -> OwnTerms:
