@@ -4,15 +4,13 @@ A row of weights over its visible keys is the sum of a component in the column s
 and a component in the null space. Everything is computed in float64.
 """
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
+from attlas.mathematics.nested_rows import LEAST_SQUARED, Mixed, alike, are_whole, project_rows
 from attlas.shapes import Attention, HeadRanks, HeadValues, OneRowSees, Visible
 
 BYTES_AT_ONCE = {"cpu": 2**23, "cuda": 2**30}  # a CPU is fast on what fits its cache
-LEAST_SQUARED = 1e-7  # float64 cannot distinguish the squares of smaller tolerances
 SMALL = 100.0  # a larger ratio of directions needs a correction step
 
 
@@ -26,18 +24,42 @@ def effective_weights(
     also sums to zero. The precision of `values` decides which of their directions are rounding.
     """
     tolerance = rounding(values)
-    wide, seen = weights.double(), visible.expand_as(weights)
+    wide = weights.double()
     if bool(visible.all()):
         all_keys = visible.new_ones(1, 1, 1, weights.shape[-1])
         return _project(wide, values.double(), all_keys, tolerance, keep_sums)
-    found = torch.zeros_like(wide)
-    shared = values.double()[:, :, None]
-    for rows in _chunks(shared, wide.shape[2]):
+    found = torch.empty_like(wide)
+    for same in alike(visible):
+        texts = slice(None) if len(same) == len(visible) else same
+        found[texts] = _project_each(
+            wide[texts], values.double()[texts], visible[texts][:1], tolerance, keep_sums
+        )
+    return found
+
+
+def _project_each(
+    weights: Attention, values: HeadValues, visible: Visible, tolerance: float, keep_sums: bool
+) -> Attention:
+    """Project rows that see keys of their own; `visible` is the same for the whole batch."""
+    columns = _with_constant(values) if keep_sums else values
+    mixed = Mixed(columns, visible, tolerance)
+    found, left = project_rows(weights, mixed, _at_once(columns, columns.shape[-1] ** 2))
+    shared, seen = values[:, :, None], visible.expand_as(weights)
+    step = _at_once(values, values.shape[-2] * values.shape[-1])
+    for start in range(0, len(left), step):
+        rows = left[start : start + step]
         projected = _project(
-            wide[:, :, rows, None], shared, seen[:, :, rows, None], tolerance, keep_sums
+            weights[:, :, rows, None], shared, seen[:, :, rows, None], tolerance, keep_sums
         )
         found[:, :, rows] = projected[:, :, :, 0]
     return found
+
+
+def _with_constant(values: HeadValues) -> Tensor:
+    """The values and a constant, about as large as they are."""
+    keys, width = values.shape[-2:]
+    size = values.square().sum(dim=(-2, -1), keepdim=True).div(keys * width).sqrt()
+    return torch.cat([values, size.expand(*values.shape[:-1], 1)], dim=-1)
 
 
 def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRanks:
@@ -71,8 +93,8 @@ def _are_independent(matrices: Tensor, visible: OneRowSees, tolerance: float) ->
         total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
         # Each hidden row stands for a direction of its own, which is not counted.
         hidden = torch.diag_embed((~visible[..., 0, :]).double() * total[..., None])
-        few = _is_whole(products, tolerance, hidden)
-    return few if keys < width else few | _is_whole(turned @ matrices, tolerance)
+        few = are_whole(products + hidden, tolerance, total)
+    return few if keys < width else few | are_whole(turned @ matrices, tolerance)
 
 
 def centred(values: HeadValues, visible: OneRowSees) -> HeadValues:
@@ -134,26 +156,13 @@ def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
         squares, vectors = torch.linalg.eigh(matrices @ turned)
         return _without(vectors, ~_counted(squares.clamp_min(0).sqrt(), tolerance))
     products = turned @ matrices
-    whole = _is_whole(products, tolerance)
+    whole = are_whole(products, tolerance)
     if bool(whole.all()):
         return _orthonormal(_orthonormal(matrices))
     basis = torch.empty_like(matrices)
     basis[whole] = _orthonormal(_orthonormal(matrices[whole]))
     basis[~whole] = _basis_from_eigenvalues(matrices[~whole], products[~whole], tolerance)
     return basis
-
-
-def _is_whole(products: Tensor, tolerance: float, more: Tensor | float = 0.0) -> Tensor:
-    """For each matrix of inner products, whether all directions are certainly above rounding.
-
-    A matrix minus a multiple of the identity has a Cholesky factor if all its eigenvalues are above
-    that multiple; the trace is at least the largest eigenvalue. `more` is added to the matrix.
-    """
-    total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
-    floor = (tolerance**2 * total)[..., None, None]
-    identity = torch.eye(products.shape[-1], dtype=products.dtype, device=products.device)
-    factored: Tensor = torch.linalg.cholesky_ex(products + more - floor * identity).info == 0
-    return factored & (total > 0)
 
 
 def _orthonormal(matrices: Tensor) -> Tensor:
@@ -192,9 +201,7 @@ def _column(visible: Tensor) -> Tensor:
     return visible.transpose(-1, -2)
 
 
-def _chunks(values: Tensor, rows: int) -> Iterator[slice]:
-    """Slices of rows whose copies of the values fit into memory at once."""
-    each = 3 * 8 * values.numel()
-    step = max(1, BYTES_AT_ONCE.get(values.device.type, 2**28) // each)
-    for start in range(0, rows, step):
-        yield slice(start, start + step)
+def _at_once(values: HeadValues, numbers: int) -> int:
+    """How many rows are projected at once, if each takes so many numbers for each head."""
+    each = 3 * 8 * numbers * values.shape[0] * values.shape[1]
+    return max(1, BYTES_AT_ONCE.get(values.device.type, 2**28) // each)
