@@ -5,11 +5,12 @@ import torch
 from subjects import random_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from attlas.mathematics import effective_weights as projections
 from attlas.mathematics import null_space
+from attlas.mathematics.effective_weights import effective_weights
 from attlas.mathematics.null_space import (
     centred,
     column_basis,
-    effective_weights,
     ranks,
     rounding,
 )
@@ -93,7 +94,7 @@ def test_rows_in_small_pieces_are_the_same(monkeypatch):
     weights, values = random_attention(2, 2, 12, 12, causal=True), random_values(2, 2, 12, 5)
     seen = seeing_back(12).expand(2, -1, -1, -1)
     whole = effective_weights(weights, values, seen)
-    monkeypatch.setitem(null_space.BYTES_AT_ONCE, "cpu", 1)
+    monkeypatch.setitem(projections.BYTES_AT_ONCE, "cpu", 1)
     torch.testing.assert_close(effective_weights(weights, values, seen), whole)
 
 

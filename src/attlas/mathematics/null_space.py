@@ -1,65 +1,15 @@
-"""The null space of values: the component of attention weights that changes no output.
+"""The space that the values of keys span: its directions, and how many there are.
 
-A row of weights over its visible keys is the sum of a component in the column space of their values
-and a component in the null space. Everything is computed in float64.
+Everything is computed in float64.
 """
 
 import torch
 from torch import Tensor
 
-from attlas.mathematics.nested_rows import LEAST_SQUARED, Mixed, alike, are_whole, project_rows
-from attlas.shapes import Attention, HeadRanks, HeadValues, OneRowSees, Visible
+from attlas.shapes import HeadRanks, HeadValues, OneRowSees
 
-BYTES_AT_ONCE = {"cpu": 2**23, "cuda": 2**30}  # a CPU is fast on what fits its cache
+LEAST_SQUARED = 1e-7  # float64 cannot distinguish the squares of smaller tolerances
 SMALL = 100.0  # a larger ratio of directions needs a correction step
-
-
-def effective_weights(
-    weights: Attention, values: HeadValues, visible: Visible, *, keep_sums: bool = False
-) -> Attention:
-    """The weights without their component in the null space of the values, in float64.
-
-    Each row is projected on the column space of its visible values and is zero elsewhere; a row
-    whose values are linearly independent stays as it is. With `keep_sums` the removed component
-    also sums to zero. The precision of `values` decides which of their directions are rounding.
-    """
-    tolerance = rounding(values)
-    wide = weights.double()
-    if bool(visible.all()):
-        all_keys = visible.new_ones(1, 1, 1, weights.shape[-1])
-        return _project(wide, values.double(), all_keys, tolerance, keep_sums)
-    found = torch.empty_like(wide)
-    for same in alike(visible):
-        texts = slice(None) if len(same) == len(visible) else same
-        found[texts] = _project_each(
-            wide[texts], values.double()[texts], visible[texts][:1], tolerance, keep_sums
-        )
-    return found
-
-
-def _project_each(
-    weights: Attention, values: HeadValues, visible: Visible, tolerance: float, keep_sums: bool
-) -> Attention:
-    """Project rows that see keys of their own; `visible` is the same for the whole batch."""
-    columns = _with_constant(values) if keep_sums else values
-    mixed = Mixed(columns, visible, tolerance)
-    found, left = project_rows(weights, mixed, _at_once(columns, columns.shape[-1] ** 2))
-    shared, seen = values[:, :, None], visible.expand_as(weights)
-    step = _at_once(values, values.shape[-2] * values.shape[-1])
-    for start in range(0, len(left), step):
-        rows = left[start : start + step]
-        projected = _project(
-            weights[:, :, rows, None], shared, seen[:, :, rows, None], tolerance, keep_sums
-        )
-        found[:, :, rows] = projected[:, :, :, 0]
-    return found
-
-
-def _with_constant(values: HeadValues) -> Tensor:
-    """The values and a constant, about as large as they are."""
-    keys, width = values.shape[-2:]
-    size = values.square().sum(dim=(-2, -1), keepdim=True).div(keys * width).sqrt()
-    return torch.cat([values, size.expand(*values.shape[:-1], 1)], dim=-1)
 
 
 def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRanks:
@@ -117,25 +67,6 @@ def rounding(values: HeadValues, dtype: torch.dtype | None = None) -> float:
     return float(eps / 2 * min(keys, width) ** 0.5)
 
 
-def _project(
-    rows: Tensor, values: Tensor, visible: Tensor, tolerance: float, keep_sums: bool
-) -> Tensor:
-    """Project rows `[..., row, key]`, which see the same keys, on the values' column space."""
-    seen = _column(visible)
-    within = centred(values, visible) if keep_sums else values * seen
-    basis = column_basis(within, tolerance)
-    found: Tensor = (rows @ basis) @ basis.transpose(-1, -2)
-    count = visible.sum(dim=-1, keepdim=True)
-    rank = (basis.square().sum(dim=-2) > 0.5).sum(dim=-1)[..., None, None]
-    if keep_sums:
-        rank = rank + 1
-        found = found.add_(rows.sum(dim=-1, keepdim=True) / count.clamp_min(1))
-    independent = rank >= count
-    if bool(independent.any()):
-        found = torch.where(independent, rows, found)
-    return found.masked_fill_(~visible, 0)
-
-
 def column_basis(matrices: Tensor, tolerance: float) -> Tensor:
     """Orthonormal columns with the span of each matrix, and columns of zeros beyond its rank."""
     if tolerance < LEAST_SQUARED:
@@ -163,6 +94,20 @@ def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
     basis[whole] = _orthonormal(_orthonormal(matrices[whole]))
     basis[~whole] = _basis_from_eigenvalues(matrices[~whole], products[~whole], tolerance)
     return basis
+
+
+def are_whole(products: Tensor, tolerance: float, total: Tensor | None = None) -> Tensor:
+    """For each matrix of inner products, whether all directions are certainly above rounding.
+
+    A matrix minus a multiple of the identity has a Cholesky factor if all its eigenvalues are above
+    that multiple. `total`, by default the trace, is at least the largest of them.
+    """
+    if total is None:
+        total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
+    floor = (tolerance**2 * total)[..., None, None]
+    identity = torch.eye(products.shape[-1], dtype=products.dtype, device=products.device)
+    factored: Tensor = torch.linalg.cholesky_ex(products - floor * identity).info == 0
+    return factored & (total > 0)
 
 
 def _orthonormal(matrices: Tensor) -> Tensor:
@@ -199,9 +144,3 @@ def _without(vectors: Tensor, dropped: Tensor) -> Tensor:
 def _column(visible: Tensor) -> Tensor:
     """The visible keys of one row as a factor for its values: `[..., key, 1]`."""
     return visible.transpose(-1, -2)
-
-
-def _at_once(values: HeadValues, numbers: int) -> int:
-    """How many rows are projected at once, if each takes so many numbers for each head."""
-    each = 3 * 8 * numbers * values.shape[0] * values.shape[1]
-    return max(1, BYTES_AT_ONCE.get(values.device.type, 2**28) // each)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
-from attlas.mathematics.null_space import centred, effective_weights, ranks, rounding
+from attlas.mathematics.effective_weights import effective_weights
+from attlas.mathematics.null_space import centred, ranks, rounding
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import (
     LayerMean,

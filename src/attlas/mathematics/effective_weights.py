@@ -1,8 +1,11 @@
-"""Projections of rows that see keys of their own: what is proven for many rows is proven once.
+"""Effective weights: attention without its component in the null space of the values.
 
-Rows of attention often see nearly the same keys: in a decoder, each sees one more than the row
-before. Keys whose values are independent stay so among fewer keys; directions that the values of
-some keys span, those of more keys span too.
+A row of weights over its visible keys is the sum of a component in the column space of their values
+and a component in the null space, which changes no output. Everything is computed in float64.
+
+Rows often see nearly the same keys: in a decoder, each sees one more than the row before. So what
+can be is proven for many rows at once: keys whose values are independent stay so among fewer keys,
+and directions that the values of some keys span, those of more keys span too.
 """
 
 from collections.abc import Iterator
@@ -11,10 +14,84 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attlas.mathematics.null_space import (
+    LEAST_SQUARED,
+    are_whole,
+    centred,
+    column_basis,
+    rounding,
+)
 from attlas.shapes import Attention, HeadValues, Visible
 
-LEAST_SQUARED = 1e-7  # float64 cannot distinguish the squares of smaller tolerances
+BYTES_AT_ONCE = {"cpu": 2**23, "cuda": 2**30}  # a CPU is fast on what fits its cache
 LEAST_SOLVED = 1e-5  # above it, two steps solve with squares as well as without
+
+
+def effective_weights(
+    weights: Attention, values: HeadValues, visible: Visible, *, keep_sums: bool = False
+) -> Attention:
+    """The weights without their component in the null space of the values, in float64.
+
+    Each row is projected on the column space of its visible values and is zero elsewhere; a row
+    whose values are linearly independent stays as it is. With `keep_sums` the removed component
+    also sums to zero. The precision of `values` decides which of their directions are rounding.
+    """
+    tolerance = rounding(values)
+    wide = weights.double()
+    if bool(visible.all()):
+        all_keys = visible.new_ones(1, 1, 1, weights.shape[-1])
+        return _project(wide, values.double(), all_keys, tolerance, keep_sums)
+    found = torch.empty_like(wide)
+    for same in alike(visible):
+        texts = slice(None) if len(same) == len(visible) else same
+        found[texts] = _project_each(
+            wide[texts], values.double()[texts], visible[texts][:1], tolerance, keep_sums
+        )
+    return found
+
+
+def _project_each(
+    weights: Attention, values: HeadValues, visible: Visible, tolerance: float, keep_sums: bool
+) -> Attention:
+    """Project rows that see keys of their own; `visible` is the same for the whole batch."""
+    columns = _with_constant(values) if keep_sums else values
+    mixed = Mixed(columns, visible, tolerance)
+    found, left = project_rows(weights, mixed, _at_once(columns, columns.shape[-1] ** 2))
+    shared, seen = values[:, :, None], visible.expand_as(weights)
+    step = _at_once(values, values.shape[-2] * values.shape[-1])
+    for start in range(0, len(left), step):
+        rows = left[start : start + step]
+        projected = _project(
+            weights[:, :, rows, None], shared, seen[:, :, rows, None], tolerance, keep_sums
+        )
+        found[:, :, rows] = projected[:, :, :, 0]
+    return found
+
+
+def _with_constant(values: HeadValues) -> Tensor:
+    """The values and a constant, about as large as they are."""
+    keys, width = values.shape[-2:]
+    size = values.square().sum(dim=(-2, -1), keepdim=True).div(keys * width).sqrt()
+    return torch.cat([values, size.expand(*values.shape[:-1], 1)], dim=-1)
+
+
+def _project(
+    rows: Tensor, values: Tensor, visible: Tensor, tolerance: float, keep_sums: bool
+) -> Tensor:
+    """Project rows `[..., row, key]`, which see the same keys, on the values' column space."""
+    seen = visible.transpose(-1, -2)
+    within = centred(values, visible) if keep_sums else values * seen
+    basis = column_basis(within, tolerance)
+    found: Tensor = (rows @ basis) @ basis.transpose(-1, -2)
+    count = visible.sum(dim=-1, keepdim=True)
+    rank = (basis.square().sum(dim=-2) > 0.5).sum(dim=-1)[..., None, None]
+    if keep_sums:
+        rank = rank + 1
+        found = found.add_(rows.sum(dim=-1, keepdim=True) / count.clamp_min(1))
+    independent = rank >= count
+    if bool(independent.any()):
+        found = torch.where(independent, rows, found)
+    return found.masked_fill_(~visible, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,20 +152,6 @@ class Mixed:
         return found
 
 
-def are_whole(products: Tensor, tolerance: float, total: Tensor | None = None) -> Tensor:
-    """For each matrix of inner products, whether all directions are certainly above rounding.
-
-    A matrix minus a multiple of the identity has a Cholesky factor if all its eigenvalues are above
-    that multiple. `total`, by default the trace, is at least the largest of them.
-    """
-    if total is None:
-        total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
-    floor = (tolerance**2 * total)[..., None, None]
-    identity = torch.eye(products.shape[-1], dtype=products.dtype, device=products.device)
-    factored: Tensor = torch.linalg.cholesky_ex(products - floor * identity).info == 0
-    return factored & (total > 0)
-
-
 def project_rows(weights: Attention, mixed: Mixed, at_once: int) -> tuple[Attention, list[int]]:
     """The rows projected on what they see, in float64, and the numbers of those left to be.
 
@@ -131,3 +194,9 @@ def alike(visible: Visible) -> Iterator[Tensor]:
         same = (visible[left] == visible[left[:1]]).flatten(1).all(dim=1)
         yield left[same]
         left = left[~same]
+
+
+def _at_once(values: HeadValues, numbers: int) -> int:
+    """How many rows are projected at once, if each takes so many numbers for each head."""
+    each = 3 * 8 * numbers * values.shape[0] * values.shape[1]
+    return max(1, BYTES_AT_ONCE.get(values.device.type, 2**28) // each)
