@@ -14,7 +14,8 @@ from shapes import bert, ids_of, texts_of
 from torch import Tensor
 
 import attlas
-from attlas.mathematics.null_space import effective_weights, rounding
+from attlas.mathematics.effective_weights import effective_weights
+from attlas.mathematics.null_space import rounding
 
 Layer = tuple[Tensor, Tensor]  # attention `[1, head, token, token]`, values `[1, head, token, w]`
 

@@ -3,12 +3,14 @@
 import pytest
 import torch
 from subjects import random_attention
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from attlas.mathematics import effective_weights as projections
 from attlas.mathematics import null_space
+from attlas.mathematics.effective_weights import effective_weights
 from attlas.mathematics.null_space import (
     centred,
     column_basis,
-    effective_weights,
     ranks,
     rounding,
 )
@@ -92,7 +94,7 @@ def test_rows_in_small_pieces_are_the_same(monkeypatch):
     weights, values = random_attention(2, 2, 12, 12, causal=True), random_values(2, 2, 12, 5)
     seen = seeing_back(12).expand(2, -1, -1, -1)
     whole = effective_weights(weights, values, seen)
-    monkeypatch.setitem(null_space.BYTES_AT_ONCE, "cpu", 1)
+    monkeypatch.setitem(projections.BYTES_AT_ONCE, "cpu", 1)
     torch.testing.assert_close(effective_weights(weights, values, seen), whole)
 
 
@@ -154,3 +156,61 @@ def test_no_singular_values_are_needed_if_what_is_seen_is_independent(monkeypatc
     seen = torch.arange(12)[None, :] < torch.tensor([[3], [12]])
     found = ranks(random_values(2, 3, 12, 8), seen[:, None, None], 1e-5)
     assert found.tolist() == [[3] * 3, [8] * 3]
+
+
+class Decompositions(TorchDispatchMode):
+    """Counts the matrices that are decomposed, by the name of the operator."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = {}
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        name = operator.overloadpacket.__name__
+        if "linalg" in name and "solve" not in name:
+            self.found[name] = self.found.get(name, 0) + args[0].shape[:-2].numel()
+        return operator(*args, **(kwargs or {}))
+
+
+def lengths(*given, most=24):
+    """Texts of a batch that are filled up: none of their rows sees what is behind the text."""
+    return torch.cat([seeing_back(most) & (torch.arange(most) < each) for each in given])
+
+
+def normed(weights, visible):
+    return weights * visible / (weights * visible).sum(dim=-1, keepdim=True).clamp_min(1e-9)
+
+
+@pytest.mark.parametrize("keep_sums", [False, True])
+def test_a_map_of_a_decoder_takes_no_eigenvalues(keep_sums):
+    tokens, heads, width = 40, 2, 8
+    weights = random_attention(1, heads, tokens, tokens, causal=True)
+    values = random_values(1, heads, tokens, width).float()
+    with Decompositions() as seen:
+        effective_weights(weights, values, seeing_back(tokens), keep_sums=keep_sums)
+    assert seen.found.keys() == {"linalg_cholesky_ex"}
+    # One for each row above the width, and less than one more for proofs.
+    assert seen.found["linalg_cholesky_ex"] < 2 * heads * tokens
+
+
+@pytest.mark.parametrize("keep_sums", [False, True])
+@pytest.mark.parametrize("visible", [seeing_back(24), seeing_back(24, window=7), lengths(24, 9)])
+def test_keys_with_the_same_values_are_found(visible, keep_sums):
+    """A decoder's first values of a word that comes twice are the same, so few keys depend."""
+    batch = len(visible)
+    values = random_values(batch, 2, 24, 6)
+    values[:, 0, 3] = values[:, 0, 1]
+    values[-1, :, 6] = values[-1, :, 2] + values[-1, :, 5]
+    weights = normed(random_attention(batch, 2, 24, 24), visible)
+    found = effective_weights(weights, values, visible, keep_sums=keep_sums)
+    expected = by_hand(weights, values, visible, constant=keep_sums)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+
+
+def test_texts_that_see_alike_are_projected_together():
+    visible = lengths(24, 12, 24, 12)
+    weights, values = normed(random_attention(4, 1, 24, 24), visible), random_values(4, 1, 24, 5)
+    found = effective_weights(weights, values, visible)
+    for row in range(4):
+        alone = effective_weights(weights[[row]], values[[row]], visible[[row]])
+        torch.testing.assert_close(found[[row]], alone, atol=1e-12, rtol=0)

@@ -227,3 +227,13 @@ def test_direction_takes_it_for_weights_without_a_sign():
     )
     cases = explain_batch(plan, [0], Drafts()).texts[0].cases
     assert not cases["effective_attention"].signed and cases["gradient_attention"].signed
+
+
+@pytest.mark.parametrize("maps", [False, True])
+def test_the_model_runs_once(maps):
+    asked, runs = subject("causal lm"), []
+    attlas.explain(asked, LONG, "effective_attention", maps=maps)  # what it is like is known now
+    handle = asked.model.register_forward_hook(lambda *call: runs.append(1))
+    attlas.explain(asked, LONG, "effective_attention", maps=maps)
+    handle.remove()
+    assert len(runs) == 1

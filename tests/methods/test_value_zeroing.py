@@ -11,6 +11,7 @@ import pytest
 import torch
 from subjects import ASKED, TEXTS, arguments, plain, small, subject
 from tiny import BERT_SHAPE, LLAMA_SHAPE, tokenizer, widen
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import Gemma4ForCausalLM, Gemma4TextConfig
 
 import attlas
@@ -135,11 +136,15 @@ def test_a_family_that_writes_its_attention_out():
     np.testing.assert_allclose(found.scores, expected[0], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("bound", ["TOKENS_AT_ONCE", "ATTENTION_BYTES"])
+@pytest.mark.parametrize(
+    "bound",
+    [("rows_of", lambda device, tokens: 1), ("ATTENTION_BYTES", 1)],
+    ids=lambda each: each[0],
+)
 def test_one_copy_at_a_time_gives_the_same(bound, monkeypatch):
     task = "sequence to sequence"
     whole = attlas.explain(subject(task), TEXTS[task], "value_zeroing", **ASKED[task])
-    monkeypatch.setattr(block_runs, bound, 1)
+    monkeypatch.setattr(block_runs, *bound)
     alone = attlas.explain(subject(task), TEXTS[task], "value_zeroing", **ASKED[task])
     for first, second in zip(whole, alone, strict=True):
         np.testing.assert_allclose(first.scores, second.scores, rtol=1e-4, atol=1e-6)
@@ -219,3 +224,32 @@ def test_a_layer_that_shares_the_values_of_another():
     attlas.explain(subject, "the cat sat", "value_zeroing")  # the product of all layers
     found = attlas.explain(subject, "the cat sat", "value_zeroing", layer=-1)
     np.testing.assert_allclose(found.scores, shares(far)[-1].numpy(), atol=1e-5)
+
+
+class Attended(TorchDispatchMode):
+    """Notes the batch of every softmax."""
+
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator.overloadpacket.__name__ == "_softmax" and args[0].ndim == 4:
+            self.batches.append(len(args[0]))
+        return operator(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("task", ["sequence classification", "causal lm"])
+def test_copies_attend_once_for_all(task):
+    attlas.explain(subject(task), LONG, "value_zeroing")  # what the model is like is known now
+    with Attended() as seen:
+        attlas.explain(subject(task), LONG, "value_zeroing")
+    assert seen.batches and set(seen.batches) == {1}
+
+
+def test_an_edit_around_holds_for_every_copy():
+    task = "sequence classification"
+    asked = subject(task)
+    with asked.tap(attlas.edits.zero(2)):
+        found = attlas.explain(asked, LONG, "value_zeroing", layer=0, maps=True).maps.weights[0][0]
+    assert (found[:, 2] < 1e-9).all() and (found[:, 3] > 1e-9).all()

@@ -219,7 +219,7 @@ def test_copies_of_a_block_are_counted_as_many_as_run_at_once(monkeypatch):
     asked, method = replace(question, maps=False), METHODS["value_zeroing"]
     each, tokens = footprint.footprint(asked, method), len(asked.inputs.tokens[0])
     assert footprint.peak_bytes(asked, method, 1) == each.total * (1 + tokens)
-    monkeypatch.setattr(block_runs, "TOKENS_AT_ONCE", 3 * tokens)
+    monkeypatch.setattr(block_runs, "rows_of", lambda device, length: 3)
     assert footprint.peak_bytes(asked, method, 1) == each.total * (1 + 3)
 
 
@@ -232,10 +232,12 @@ def test_a_copy_of_the_model_in_float64_is_counted(monkeypatch):
     assert footprint.peak_bytes(question, method, 1) < found - 2 * weights
 
 
-def test_singular_values_of_each_row_weigh_where_a_map_is_kept_whose_rows_see_other_keys():
-    weigh = METHODS["effective_attention"].weighs
+def test_projections_of_each_row_weigh_where_a_map_is_kept_whose_rows_see_other_keys():
+    weigh, one = METHODS["effective_attention"].weighs, {"layer": -1}
     (causal,), (both,) = (subject(task).ask(TEXTS[:1], [Request()]) for task in ("causal lm", TASK))
-    assert weigh(causal, {}) > weigh(replace(causal, maps=False), {}) == weigh(both, {}) == 2
+    without = replace(causal, maps=False)
+    assert weigh(causal, one) > weigh(without, one) == weigh(both, one) == 1
+    assert weigh(without, {"layer": None}) == 2  # the readout is found ahead
 
 
 @pytest.mark.parametrize("method", ["globenc", "alti"])

@@ -96,7 +96,7 @@ def _copies(question: Question, rows: int) -> int:
     """How many copies of so many rows a block runs on at once: one for each token, if they fit."""
     tokens = len(question.inputs.tokens[0])
     attention = rows * _largest(question) * _number_bytes(question.subject) // 4
-    return min(tokens, copies_at_once(rows * tokens, attention))
+    return min(tokens, copies_at_once(question.subject.device, rows * tokens, attention))
 
 
 def pair_bytes(question: Question, method: Method) -> int:

@@ -1,43 +1,15 @@
-"""The null space of values: the component of attention weights that changes no output.
+"""The space that the values of keys span: its directions, and how many there are.
 
-A row of weights over its visible keys is the sum of a component in the column space of their values
-and a component in the null space. Everything is computed in float64.
+Everything is computed in float64.
 """
-
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from attlas.shapes import Attention, HeadRanks, HeadValues, OneRowSees, Visible
+from attlas.shapes import HeadRanks, HeadValues, OneRowSees
 
-BYTES_AT_ONCE = {"cpu": 2**23, "cuda": 2**30}  # a CPU is fast on what fits its cache
 LEAST_SQUARED = 1e-7  # float64 cannot distinguish the squares of smaller tolerances
 SMALL = 100.0  # a larger ratio of directions needs a correction step
-
-
-def effective_weights(
-    weights: Attention, values: HeadValues, visible: Visible, *, keep_sums: bool = False
-) -> Attention:
-    """The weights without their component in the null space of the values, in float64.
-
-    Each row is projected on the column space of its visible values and is zero elsewhere; a row
-    whose values are linearly independent stays as it is. With `keep_sums` the removed component
-    also sums to zero. The precision of `values` decides which of their directions are rounding.
-    """
-    tolerance = rounding(values)
-    wide, seen = weights.double(), visible.expand_as(weights)
-    if bool(visible.all()):
-        all_keys = visible.new_ones(1, 1, 1, weights.shape[-1])
-        return _project(wide, values.double(), all_keys, tolerance, keep_sums)
-    found = torch.zeros_like(wide)
-    shared = values.double()[:, :, None]
-    for rows in _chunks(shared, wide.shape[2]):
-        projected = _project(
-            wide[:, :, rows, None], shared, seen[:, :, rows, None], tolerance, keep_sums
-        )
-        found[:, :, rows] = projected[:, :, :, 0]
-    return found
 
 
 def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRanks:
@@ -71,8 +43,8 @@ def _are_independent(matrices: Tensor, visible: OneRowSees, tolerance: float) ->
         total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
         # Each hidden row stands for a direction of its own, which is not counted.
         hidden = torch.diag_embed((~visible[..., 0, :]).double() * total[..., None])
-        few = _is_whole(products, tolerance, hidden)
-    return few if keys < width else few | _is_whole(turned @ matrices, tolerance)
+        few = are_whole(products + hidden, tolerance, total)
+    return few if keys < width else few | are_whole(turned @ matrices, tolerance)
 
 
 def centred(values: HeadValues, visible: OneRowSees) -> HeadValues:
@@ -95,25 +67,6 @@ def rounding(values: HeadValues, dtype: torch.dtype | None = None) -> float:
     return float(eps / 2 * min(keys, width) ** 0.5)
 
 
-def _project(
-    rows: Tensor, values: Tensor, visible: Tensor, tolerance: float, keep_sums: bool
-) -> Tensor:
-    """Project rows `[..., row, key]`, which see the same keys, on the values' column space."""
-    seen = _column(visible)
-    within = centred(values, visible) if keep_sums else values * seen
-    basis = column_basis(within, tolerance)
-    found: Tensor = (rows @ basis) @ basis.transpose(-1, -2)
-    count = visible.sum(dim=-1, keepdim=True)
-    rank = (basis.square().sum(dim=-2) > 0.5).sum(dim=-1)[..., None, None]
-    if keep_sums:
-        rank = rank + 1
-        found = found.add_(rows.sum(dim=-1, keepdim=True) / count.clamp_min(1))
-    independent = rank >= count
-    if bool(independent.any()):
-        found = torch.where(independent, rows, found)
-    return found.masked_fill_(~visible, 0)
-
-
 def column_basis(matrices: Tensor, tolerance: float) -> Tensor:
     """Orthonormal columns with the span of each matrix, and columns of zeros beyond its rank."""
     if tolerance < LEAST_SQUARED:
@@ -134,7 +87,7 @@ def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
         squares, vectors = torch.linalg.eigh(matrices @ turned)
         return _without(vectors, ~_counted(squares.clamp_min(0).sqrt(), tolerance))
     products = turned @ matrices
-    whole = _is_whole(products, tolerance)
+    whole = are_whole(products, tolerance)
     if bool(whole.all()):
         return _orthonormal(_orthonormal(matrices))
     basis = torch.empty_like(matrices)
@@ -143,16 +96,17 @@ def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
     return basis
 
 
-def _is_whole(products: Tensor, tolerance: float, more: Tensor | float = 0.0) -> Tensor:
+def are_whole(products: Tensor, tolerance: float, total: Tensor | None = None) -> Tensor:
     """For each matrix of inner products, whether all directions are certainly above rounding.
 
     A matrix minus a multiple of the identity has a Cholesky factor if all its eigenvalues are above
-    that multiple; the trace is at least the largest eigenvalue. `more` is added to the matrix.
+    that multiple. `total`, by default the trace, is at least the largest of them.
     """
-    total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
+    if total is None:
+        total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
     floor = (tolerance**2 * total)[..., None, None]
     identity = torch.eye(products.shape[-1], dtype=products.dtype, device=products.device)
-    factored: Tensor = torch.linalg.cholesky_ex(products + more - floor * identity).info == 0
+    factored: Tensor = torch.linalg.cholesky_ex(products - floor * identity).info == 0
     return factored & (total > 0)
 
 
@@ -190,11 +144,3 @@ def _without(vectors: Tensor, dropped: Tensor) -> Tensor:
 def _column(visible: Tensor) -> Tensor:
     """The visible keys of one row as a factor for its values: `[..., key, 1]`."""
     return visible.transpose(-1, -2)
-
-
-def _chunks(values: Tensor, rows: int) -> Iterator[slice]:
-    """Slices of rows whose copies of the values fit into memory at once."""
-    each = 3 * 8 * values.numel()
-    step = max(1, BYTES_AT_ONCE.get(values.device.type, 2**28) // each)
-    for start in range(0, rows, step):
-        yield slice(start, start + step)

@@ -5,13 +5,15 @@ Attention Sheds Light On Interpretability", Findings of ACL 2021.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
-from attlas.mathematics.null_space import centred, effective_weights, ranks, rounding
+from attlas.mathematics.effective_weights import effective_weights
+from attlas.mathematics.null_space import centred, ranks, rounding
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import (
     LayerMean,
@@ -23,17 +25,19 @@ from attlas.methods.support.token_rows import (
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout, fold_attention
 from attlas.models.tap.call import Call
-from attlas.shapes import HeadRanks
+from attlas.shapes import HeadRanks, QueryWeights
 from attlas.views.units import layer_names
 
-WIDTH = 64  # of a head: the values of more tokens have no more singular values
+WIDTH = 64  # of a head: the values of more tokens have no more directions
+PROJECTED = 0.02  # passes for each row of a map that sees keys of its own
 
 
 def weigh(question: Question, options: Mapping[str, Any]) -> float | int:
-    """Two passes; where each row of a map sees keys of its own, the singular values of each too."""
+    """A pass or two; where each row of a map sees keys of its own, their projections too."""
     tokens = len(question.inputs.tokens[0])
     is_apart = question.maps and question.subject.predicts_next
-    return 2 + (0.16 * tokens * min(1, tokens / WIDTH) if is_apart else 0)
+    ahead = options["layer"] is None and not question.maps
+    return 1 + ahead + (PROJECTED * tokens * min(1, tokens / WIDTH) if is_apart else 0)
 
 
 @method(
@@ -47,7 +51,7 @@ def weigh(question: Question, options: Mapping[str, Any]) -> float | int:
     many_targets=True,
     fills=True,
     learns=True,
-    passes=2,
+    passes=1,
     weighs=weigh,
 )
 def effective_attention(
@@ -66,21 +70,30 @@ def effective_attention(
     given the same output.
     """
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
-    readout = find_readout(question)
-    mean, notes, maps = LayerMean(), [], []
+    # One layer waits until the pass tells the readout; all of them could take too much memory.
+    known = find_readout(question) if layer is None and not question.maps else None
+    mean, notes, maps, waiting = LayerMean(), [], [], []
     named = layer_names(site.name for site in question.subject.sites)
 
-    def add(call: Call) -> None:
-        read = readout_of(question.inputs, call.site.kind, readout)
-        rows = None if question.maps else read.any(dim=0).nonzero()[:, 0]
-        found = effective_rows(call, rows, keep_sums)
+    def meet(call: Call) -> None:
         if question.maps:
-            maps.append((call.site, found))
-        if call.site in chosen:
-            mean.add(call.site.kind, fuse_heads(found, fusion))
-            notes.append(describe_ranks(call, named[call.site.name], read.argmax(dim=1).tolist()))
+            call = replace(call, weights=effective_rows(call, None, keep_sums))
+            maps.append((call.site, call.weights))
+        if known is not None:
+            add(call, known)
+        elif call.site in chosen:
+            waiting.append(call)
 
-    fold_attention(question, add, None if question.maps else chosen)
+    def add(call: Call, readout: QueryWeights) -> None:
+        read = readout_of(question.inputs, call.site.kind, readout)
+        rows = read.any(dim=0).nonzero()[:, 0]
+        found = call.weights if question.maps else effective_rows(call, rows, keep_sums)
+        mean.add(call.site.kind, fuse_heads(found, fusion))
+        notes.append(describe_ranks(call, named[call.site.name], read.argmax(dim=1).tolist()))
+
+    readout = fold_attention(question, meet, None if question.maps else chosen).readout
+    for call in waiting:
+        add(call, readout)
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     by_row = [tuple(note[row] for note in notes) for row in range(len(notes[0]))]
     return Scored(scores, maps, row_notes=by_row, shows="effective attention")

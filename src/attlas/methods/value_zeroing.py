@@ -30,7 +30,7 @@ from attlas.shapes import HeadMean
     cost="expensive",
     many_targets=True,
     passes=2,
-    weighs=lambda question, options: 1.6 * len(question.inputs.tokens[0]),  # copies of blocks
+    weighs=lambda question, options: 0.9 * len(question.inputs.tokens[0]),  # copies of blocks
 )
 def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:
     """Score each token by how far states move when its value is set to zero in a layer.

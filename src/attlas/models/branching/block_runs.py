@@ -1,6 +1,11 @@
-"""Running one block again on copies of its input, with different attention in each copy."""
+"""Running one block again on copies of its input, each without the value of one key.
+
+The copies attend alike, so their attention is computed once. What a copy lacks of the mixed values
+is the value of its key times the weight of that key.
+"""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from attlas.errors import AttlasError, UnsupportedModelError, first_line
-from attlas.models.asking.memory import in_fitting_batches, is_passing
+from attlas.models.asking.memory import in_fitting_batches, is_passing, rows_of
 from attlas.models.asking.open_model import OWN_FAILURES
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import Folded, find_readout
+from attlas.models.branching.attention_call import AttentionCall
 from attlas.models.branching.blocks import (
     BlockCall,
     find_stacks,
@@ -21,13 +27,16 @@ from attlas.models.branching.blocks import (
     take_rows,
     to_run_again,
 )
+from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.hooks import hooking
+from attlas.models.facts.sites import Owner
+from attlas.models.tap.call import SiteKeys
 from attlas.models.tap.edits import Edit
-from attlas.models.tap.opening import tap
+from attlas.models.tap.opening import opened_by, tap
+from attlas.models.tap.tap import Tap
 from attlas.shapes import Attention, HeadMean, Visible
 
-TOKENS_AT_ONCE = 2**15
 ATTENTION_BYTES = 2**29  # for one site, over all copies
 COPIES = 4  # copies of the attention in memory while it is rewritten
 NOTHING = 1e-30
@@ -53,7 +62,7 @@ class BlockRun:
         weights = self._attention(kind, number)
         keys, heads = weights.shape[-1], weights.shape[1]
         tokens = self.stream.shape[0] * max(self.stream.shape[1], keys)
-        step = copies_at_once(tokens, weights.nbytes)
+        step = copies_at_once(self.stream.device, tokens, weights.nbytes)
         columns = [
             column
             for start in range(0, keys, step)
@@ -85,8 +94,8 @@ class BlockRun:
         return found[number].weights
 
     def _distances(self, kind: str, number: int, columns: Sequence[int]) -> Tensor:
-        edit = without_columns(columns, len(self.stream)).at(kind=kind, layer=number)
-        with tap(self.question.subject.model, [edit]):
+        model = self.question.subject.model
+        with without_values(model, kind, number, columns, len(self.stream)):
             outputs = self._run(1 + len(columns))
         return cosine_distances(outputs[0], outputs[1:]).movedim(0, -1)
 
@@ -112,9 +121,9 @@ class BlockRun:
         return stream
 
 
-def copies_at_once(tokens: int, attention: int) -> int:
+def copies_at_once(device: torch.device, tokens: int, attention: int) -> int:
     """How many copies of so many tokens, with so many bytes of attention, a block runs on."""
-    return max(1, min(TOKENS_AT_ONCE // tokens, ATTENTION_BYTES // max(COPIES * attention, 1)))
+    return max(1, min(rows_of(device, tokens), ATTENTION_BYTES // max(COPIES * attention, 1)))
 
 
 def read_blocks(question: Question) -> Folded[BlockRun]:
@@ -148,6 +157,87 @@ def rows_first(output: Any, call: BlockCall) -> Tensor:
     return stream.movedim(axis, 0)
 
 
+def cosine_distances(clean: Tensor, changed: Tensor) -> Tensor:
+    """One minus the cosine of each vector and its changed version, exact for small distances."""
+    apart = _unit(changed).sub_(_unit(clean))
+    distances: Tensor = apart.norm(dim=-1).square_().div_(2)
+    return distances
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """The vectors in float64 with a length of one, in memory of their own."""
+    wide = vectors.to(torch.float64, copy=True)
+    return wide.div_(wide.norm(dim=-1, keepdim=True).clamp_min_(NOTHING))
+
+
+def _within(sites: Sequence[str], site: str) -> tuple[str, int]:
+    """The kind of a site, and its number among the sites of that kind."""
+    kind = site.split(".")[0]
+    alike = [name for name in sites if name.split(".")[0] == kind]
+    return kind, alike.index(site)
+
+
+def without_values(
+    model: nn.Module, kind: str, number: int, columns: Sequence[int], batch: int
+) -> AbstractContextManager[Tap]:
+    """Take the value of one of these keys from each copy of a batch but the first, at one site."""
+    known = anatomy(model)
+    edit = without_columns(columns, batch).at(kind=kind, layer=number)
+    return opened_by(ZeroedTap(model, known.owners, edit, columns, batch), known)
+
+
+class ZeroedTap(Tap):
+    """A tap on a block that runs on copies of a batch: the first is as it is."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        owners: Sequence[Owner],
+        edit: Edit,
+        columns: Sequence[int],
+        batch: int,
+    ) -> None:
+        super().__init__(model, owners, [edit], wants=lambda site: False)
+        self._columns = list(columns)
+        self._batch = batch
+
+    def take_over(
+        self,
+        module: nn.Module,
+        streams: tuple[Tensor, Tensor, Tensor],
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+        outer: Sequence[Tap],
+    ) -> Tensor | None:
+        """The attention output of all copies; None at other sites, which run as they are.
+
+        Taps around this one read and rewrite weights, so with them each copy gets its own.
+        """
+        owner = self._owners[id(module)]
+        parts = self._parts(owner, streams[0].shape[1])
+        changed = [part for part in parts if self.edits[0].touches(part.site)]
+        if outer or not changed:
+            return None
+        self._unmet[owner.path] -= 1
+        called = AttentionCall(module, parts, streams, mask, given, ())
+        weights, output = called.rows(slice(0, self._batch)).spelled_out()
+        return self._of_copies(weights, streams[2][: self._batch], output, changed[0])
+
+    def _of_copies(
+        self, weights: Attention, values: Tensor, output: Tensor, part: SiteKeys
+    ) -> Tensor:
+        """The output `[batch, query, head, width]` for each copy, `[copy × batch, …]`."""
+        groups = weights.shape[1] // values.shape[1]
+        shares = part.of(weights)[..., self._columns].permute(3, 0, 2, 1)[..., None]
+        lost = part.among(values)[:, :, self._columns].repeat_interleave(groups, dim=1)
+        copies = output.new_empty(1 + len(self._columns), *output.shape)
+        copies[0] = output
+        torch.addcmul(
+            output, shares, lost.permute(2, 0, 1, 3)[:, :, None], value=-1, out=copies[1:]
+        )
+        return copies.flatten(0, 1)
+
+
 def without_columns(columns: Sequence[int], batch: int) -> Edit:
     """Set the weight of one of these keys to zero in each copy of a batch, without rescaling.
 
@@ -161,22 +251,3 @@ def without_columns(columns: Sequence[int], batch: int) -> Edit:
         return weights * kept.repeat_interleave(batch, dim=0)[:, None, None]
 
     return Edit("without columns", change)
-
-
-def cosine_distances(clean: Tensor, changed: Tensor) -> Tensor:
-    """One minus the cosine of each vector and its changed version, exact for small distances."""
-    first, second = (_unit(each) for each in (clean, changed))
-    return (first - second).square().sum(dim=-1) / 2
-
-
-def _unit(vectors: Tensor) -> Tensor:
-    wide = vectors.double()
-    size: Tensor = wide.norm(dim=-1, keepdim=True)
-    return wide / size.clamp_min(NOTHING)
-
-
-def _within(sites: Sequence[str], site: str) -> tuple[str, int]:
-    """The kind of a site, and its number among the sites of that kind."""
-    kind = site.split(".")[0]
-    alike = [name for name in sites if name.split(".")[0] == kind]
-    return kind, alike.index(site)

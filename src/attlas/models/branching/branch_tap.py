@@ -1,19 +1,18 @@
 """The tap of a branched pass: it rewrites the attention of the rows that start at each site."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.branching.attention_call import AttentionCall
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.sites import Owner
-from attlas.models.tap.call import SiteKeys, find_visible, join
-from attlas.models.tap.eager_attention import check_mixing, mix, run_eager
-from attlas.models.tap.edits import Edit
-from attlas.models.tap.fused import is_proven, prove, run_fused
+from attlas.models.tap.call import SiteKeys, join
+from attlas.models.tap.eager_attention import mix
 from attlas.models.tap.tap import Tap, split_heads
 from attlas.results import Site
 
@@ -27,57 +26,6 @@ class VariantGroup:
     variants: Variants
     numbers: tuple[int, ...]
     depth: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Called:
-    """One attention call: its sites, its arguments, and the edits of the outer taps."""
-
-    module: nn.Module
-    parts: Sequence[SiteKeys]
-    streams: tuple[Tensor, Tensor, Tensor]  # query, key and value
-    mask: Tensor | None
-    given: Mapping[str, Any]
-    edits: Sequence[Edit]
-
-    def rows(self, rows: slice) -> "_Called":
-        """The call for some of its rows."""
-        total = self.streams[0].shape[0]
-        query, key, value = (stream[rows] for stream in self.streams)
-        given = {name: _take(each, rows, total) for name, each in self.given.items()}
-        mask = _take(self.mask, rows, total)
-        return replace(self, streams=(query, key, value), mask=mask, given=given)
-
-    def output(self) -> Tensor:
-        """The output of the attention, computed by fused attention if possible."""
-        if self.edits:
-            return self.spelled_out()[1]
-        fused = run_fused(self.module, self.streams, self.mask, self.given)
-        if fused is not None and is_proven(self.module):
-            return fused
-        output, _ = run_eager(self.module, *self.streams, self.mask, **self.given)
-        if fused is not None:
-            prove(self.module, fused, output)
-        return output
-
-    def spelled_out(self) -> tuple[Tensor, Tensor]:
-        """The weights after the edits, and the values mixed by them."""
-        output, weights = run_eager(self.module, *self.streams, self.mask, **self.given)
-        check_mixing(self.module, weights, self.streams[2], output)
-        if not self.edits:
-            return weights, output
-        weights = join([self._edited(part, part.of(weights)) for part in self.parts])
-        return weights, mix(weights, self.streams[2])
-
-    def visible(self, part: SiteKeys, weights: Tensor) -> Tensor:
-        """Which keys of a site each query may see."""
-        return find_visible(None if self.mask is None else part.of(self.mask), weights)
-
-    def _edited(self, part: SiteKeys, weights: Tensor) -> Tensor:
-        for edit in self.edits:
-            if edit.touches(part.site):
-                weights = edit.rewrite(part.site, weights, self.visible(part, weights))
-        return weights
 
 
 class BranchTap(Tap):
@@ -115,7 +63,7 @@ class BranchTap(Tap):
         heads = streams[0].shape[1]
         parts = self._parts(owner, heads)
         edits = [edit for each in outer for edit in each.hand_down(module, heads)]
-        called = _Called(module, parts, streams, mask, given, edits)
+        called = AttentionCall(module, parts, streams, mask, given, edits)
         started = self._started(parts)
         whole = called.output()
         if not started:
@@ -128,7 +76,7 @@ class BranchTap(Tap):
         found = [each for part in parts for each in self._starts.get(part.site.name, [])]
         return sorted(found, key=lambda each: each[0])
 
-    def _rewritten(self, called: "_Called") -> list[Tensor]:
+    def _rewritten(self, called: AttentionCall) -> list[Tensor]:
         """The outputs of the rows that start here, from the unchanged attention of their inputs."""
         clean = called.rows(slice(0, self.count))
         with torch.no_grad():
@@ -180,13 +128,6 @@ class BranchTap(Tap):
         new = [self._variants(site, clean, seen, group) for _, group in started]
         first, size = started[0][0], sum(len(each) for each in new)
         return torch.cat([per_head[:first], *new, per_head[first + size :]]).reshape(weights.shape)
-
-
-def _take(value: Any, rows: slice, total: int) -> Any:
-    """These rows of a tensor with a batch axis; anything else unchanged."""
-    if isinstance(value, Tensor) and value.ndim == 4 and value.shape[0] == total:
-        return value[rows]
-    return value
 
 
 class _Laid(torch.autograd.Function):

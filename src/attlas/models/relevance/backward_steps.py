@@ -16,6 +16,7 @@ from attlas.models.loading.offloading import as_numbers
 from attlas.models.relevance.rules import applied
 
 TINY = 1e-9
+BYTES_AT_ONCE = {"cpu": 2**21}  # of half a weight: what a CPU's cache holds
 
 
 class Share(Operation):
@@ -161,13 +162,28 @@ class PositiveLinear(Operation):
         """Through positive weights for positive inputs, and negative ones for negative inputs."""
         given, weight = ctx.saved_tensors
         wide = torch.promote_types(given.dtype, torch.float32)
-        above, below = given.to(wide).clamp(min=0), given.to(wide).clamp(max=0)
-        numbers = as_numbers(weight).to(wide)
-        raising, lowering = numbers.clamp(min=0), numbers.clamp(max=0)
-        total = functional.linear(above, raising) + functional.linear(below, lowering)
-        shares = relevance[0].to(wide) / (total + TINY)  # the total is never negative
-        found = above * (shares @ raising) + below * (shares @ lowering)
+        found = through_positive(given.to(wide), as_numbers(weight), relevance[0].to(wide))
         return found.to(given.dtype), None, None
+
+
+def through_positive(given: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
+    """The relevance of what a linear layer was given, by its positive contributions.
+
+    Some outputs at a time: on a CPU, fresh memory for the halves of a whole weight takes longer
+    than a short text's products with them.
+    """
+    above, below = given.clamp(min=0), given.clamp(max=0)
+    raised, lowered = torch.zeros_like(given), torch.zeros_like(given)
+    most = BYTES_AT_ONCE.get(given.device.type, 2**30)
+    step = max(1, most // (given.element_size() * weight.shape[1]))
+    for some, arrived in zip(weight.split(step), relevance.split(step, dim=-1), strict=True):
+        numbers = some.to(given.dtype)
+        raising, lowering = numbers.clamp(min=0), numbers.clamp(max=0)
+        total = functional.linear(above, raising).add_(functional.linear(below, lowering))
+        shares = arrived / total.add_(TINY)  # the total is never negative
+        raised += shares @ raising
+        lowered += shares @ lowering
+    return above.mul_(raised).add_(below.mul_(lowered))
 
 
 class SharedSum(Operation):

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from attlas.mathematics.effective_weights import effective_weights
 from attlas.mathematics.identifying import nullities, query_ranks
-from attlas.mathematics.null_space import effective_weights
 from attlas.methods.effective_attention import head_values
 from attlas.models.asking.question import Question
 from attlas.models.tap.call import Call
