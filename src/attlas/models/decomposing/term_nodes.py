@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attlas.models.decomposing import operations
 from attlas.models.decomposing import term_steps as steps
+from attlas.models.decomposing import term_sums as sums
 from attlas.models.decomposing.term_states import DecompositionRules, Share
 from attlas.models.decomposing.terms import (
     MixedTerms,
@@ -52,7 +53,7 @@ def from_parts(
         return TermsInParts(
             parts, lambda which: with_last(make(which), bias, parts.has_last(which))
         )
-    return TermsAtOnce(parts, lambda: steps.with_bias(put_together(parts, make), bias, share))
+    return TermsAtOnce(parts, lambda: sums.with_bias(put_together(parts, make), bias, share))
 
 
 def through_own(
@@ -64,7 +65,7 @@ def through_own(
         pair = step(state.pair)
         if bias is None:
             return pair
-        return with_last(pair, bias, True) if share is None else steps.with_bias(pair, bias, share)
+        return with_last(pair, bias, True) if share is None else sums.with_bias(pair, bias, share)
 
     shape = places.shape if bias is None else torch.broadcast_shapes(places.shape, bias.shape)
     return OwnTerms(state.parts, places.expand(shape), make)
@@ -72,7 +73,7 @@ def through_own(
 
 def with_last(terms: Tensor, bias: Tensor, has_last: bool) -> Tensor:
     """Add a bias that belongs to no token; the terms are changed in place."""
-    terms, added = steps.spread(terms, bias)
+    terms, added = sums.spread(terms, bias)
     if has_last:
         terms[-1] += added
     return terms
@@ -96,11 +97,11 @@ def projected(
     @cache
     def shares() -> Tensor:
         along = whole_bias.detach().to(weight) @ weight.detach()
-        return steps.all_shares(state.whole(), along, held)
+        return sums.all_shares(state.whole(), along, held)
 
     def make(which: slice) -> Tensor:
         terms = steps.project(state.part(which), weight)
-        return steps.with_shares(terms, whole_bias, shares()[which])
+        return sums.with_shares(terms, whole_bias, shares()[which])
 
     return TermsInParts(state.parts, make)
 
@@ -170,7 +171,7 @@ def added(both: Sequence[tuple[Terms, float]], settles: bool, rules: Decompositi
         whole = put_together(first.parts, make)
         rest = whole[-1].clone()
         whole[-1] = 0
-        return steps.with_bias(whole, rest, rules.shared)
+        return sums.with_bias(whole, rest, rules.shared)
 
     if settles and rules.shared is not None:
         return TermsAtOnce(first.parts, make_all)

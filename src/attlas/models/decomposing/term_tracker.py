@@ -28,6 +28,7 @@ from attlas.models.decomposing.term_states import (
     TrackedTensors,
     first_constant,
 )
+from attlas.models.decomposing.term_sums import TermSums
 from attlas.models.decomposing.terms import (
     OwnTerms,
     TermParts,
@@ -107,7 +108,7 @@ class TermTracker(OwnMode):
                 f"{self._name} cannot be divided into terms by token at {what}{ended}"
             )
         with self.paused():
-            kept, sums = [], steps.Sums(tensor)
+            kept, sums = [], TermSums(tensor)
             for which in state.parts:
                 terms = state.part(which)
                 sums.add(terms)
