@@ -109,6 +109,12 @@ def test_weights_far_below_the_strongest_are_told_apart():
         one_site(heads).payload_section("float8")
 
 
+def test_patterns_of_numbers_whose_sum_single_precision_does_not_hold():
+    largest = np.full((1, 2, 2), 1.7e38, dtype=np.float32)
+    found = one_site(largest).payload_section()["sites"][0]["patterns"]
+    assert found["first"] == pytest.approx([1.7e38]) and found["same"] == pytest.approx([1.7e38])
+
+
 def test_patterns_of_a_head_that_looks_back_and_of_one_that_looks_all_about():
     back, about = np.eye(4, k=-1), np.full((4, 4), 0.25)
     back[0, 0] = 1

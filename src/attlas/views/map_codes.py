@@ -137,11 +137,12 @@ def _patterns(
     queries = weights.shape[1]
     if not weights.size:
         return {}
-    found = {"first": weights[:, :, 0].mean(axis=1), "broad": _breadth(weights)}
+    # In double precision: a map may hold numbers whose sum single precision does not.
+    found = {"first": weights[:, :, 0].mean(axis=1, dtype=np.float64), "broad": _breadth(weights)}
     if list(axes[0]) == list(axes[1]):
         for name, step in _OFFSETS.items():
-            found[name] = np.trace(weights, step, 1, 2) / max(1, queries - abs(step))
-    return {name: np.round(values.astype(np.float64), 4).tolist() for name, values in found.items()}
+            found[name] = np.trace(weights, step, 1, 2, np.float64) / max(1, queries - abs(step))
+    return {name: np.round(values, 4).tolist() for name, values in found.items()}
 
 
 def _breadth(weights: Weights) -> Weights:
