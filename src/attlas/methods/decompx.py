@@ -29,7 +29,7 @@ WHOLE_MODEL = DecompositionRules(own=equal_shares, shared=aligned_shares, slope=
     many_targets=True,
     fills=True,
     passes=2,
-    weighs=lambda question, options: 1.3 * len(question.inputs.tokens[0]),  # a term of each token
+    weighs=lambda question, options: 0.6 * len(question.inputs.tokens[0]),  # a term of each token
     pair_vectors=8,
 )
 def decompx(question: Question) -> Scored:
