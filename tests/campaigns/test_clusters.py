@@ -123,7 +123,7 @@ engine = attlas.Engine("ray", address, workers=2) if address else "local"
 
 def watch(step):
     if step.total:
-        print(step.done, step.what, flush=True)
+        print("step", step.done, step.what, flush=True)
 
 attlas.audit(attlas.load("sentiment"), "reviews", out=folder, engine=engine, watch=watch, **asked)
 """
@@ -159,7 +159,9 @@ def killed_until_done(folder, cluster, kills, random):
         at = int(random.integers(done + 1, done + 5)) if left else None
         with start(folder, address) as driver:
             for line in driver.stdout:
-                told, what = line.split(maxsplit=1)
+                if not line.startswith("step "):
+                    continue  # Ray writes lines of its own there
+                _, told, what = line.split(maxsplit=2)
                 if what.startswith(("joining", "work of")):
                     assert int(told) >= done, "what was done is done again"
                     done = int(told)
